@@ -1,5 +1,6 @@
 // The oracle of contract `prefix` on scripts that do not show internals, or do strange things.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -71,6 +72,35 @@ TEST(PrefixOracle, ASlotThatTheTreeHasByNumberMayBeHandedOut) {
             Op::of(Admit{.request = 0}), Op::of(FileRequest{.request = 1, .tokens = {0, 2, 2}}),
             Op::of(Extend{.request = 0, .tokens = 1}), Op::of(Admit{.request = 1})}),
       "");
+}
+
+/// What the oracle says of observations; "": nothing.
+std::string said_of(const Record& config, const std::vector<std::pair<Op, Observation>>& script) {
+  const auto oracle =
+      history_oracle(radix_kind(), {.profile = Profile::kOriginal, .config = config});
+  for (const auto& [op, seen] : script)
+    if (auto words = oracle->check(op, seen)) return *words;
+  return "";
+}
+
+TEST(PrefixOracle, WhatLeftAWindowIsFreeAndNotFiled) {
+  const auto seen = [](auto returns) { return Observation{.returns = Record::of(returns)}; };
+  std::vector<std::pair<Op, Observation>> script{
+      {Op::of(FileRequest{.request = 0, .tokens = {1}}), Observation{}},
+      {Op::of(Admit{.request = 0}), seen(FoundPrefix{})},
+      {Op::of(Extend{.request = 0, .tokens = 1}), seen(ExtendReturns{.slots = Ids{1}})},
+      {Op::of(Extend{.request = 0, .tokens = 1, .append = Tokens{2}}),
+       seen(ExtendReturns{.slots = Ids{2}, .left = Ids{1}})},
+      {Op::of(AllocSlots{1}), seen(SlotsOnly{.slots = Ids{1}})},
+      {Op::of(Finish{.request = 0}), Observation{}},
+      {Op::of(MatchTokens{.tokens = {1, 2}}), seen(FoundPrefix{})}};
+  const Record config = Record::of(RadixConfig{.slots = 2});
+  EXPECT_EQ(said_of(config, script), "");
+  script.back().second = seen(FoundPrefix{.length = 2, .node = 1, .slots = Ids{1, 2}});
+  EXPECT_EQ(said_of(config, script), "2 units are hit, 0 are held");
+  script[3].second = seen(ExtendReturns{.slots = Ids{2}, .left = Ids{2}});
+  EXPECT_EQ(said_of(config, script),
+            "slots left the window that are not the next of the request's own");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 //           only where too few are free (PX-80, PX-81).
 // figures   evictable and protected units are all that was put; free slots and those handed out are
 //           the whole pool; locks, nodes, leaves, rows, and who follows the events say the same.
+// windows   slots that left a request's window are free; nothing after them is filed (PX-89).
 // Skipped   in profile original, what follows an unlock without a lock, or one of a node that has
 //           gone (PX-79); of the slots, what follows one that was free and is freed (PX-85). In
 //           both, rows after slots that a request has were cleared (PX-80), and rows of pages that
@@ -33,6 +34,9 @@
 namespace kvo::prefix {
 namespace {
 
+/// In a row, a slot that left the window.
+constexpr std::int64_t kLeft = -1;
+
 struct RadixRequest {
   std::vector<Content> prefixes = {};  ///< [tokens]
   std::int64_t prompt = 0;
@@ -43,6 +47,8 @@ struct RadixRequest {
   std::int64_t inserted = 0;
 
   [[nodiscard]] std::int64_t tokens() const { return std::ssize(prefixes) - 1; }
+  /// Slots before the first that left the window.
+  [[nodiscard]] std::int64_t whole() const { return std::ranges::find(row, kLeft) - row.begin(); }
 };
 
 class RadixHistory final : public History<RadixHistory, RadixOps, RadixConfig, RadixRequest> {
@@ -101,7 +107,8 @@ class RadixHistory final : public History<RadixHistory, RadixOps, RadixConfig, R
   void write(const std::vector<Content>& prefixes, const Ids& slots, std::int64_t begin) {
     const std::int64_t end = std::min(std::ssize(slots), std::ssize(prefixes) - 1);
     for (std::int64_t i = begin; i < end; ++i)
-      rows_[slots[static_cast<std::size_t>(i)]] = prefixes[static_cast<std::size_t>(i + 1)];
+      if (const std::int64_t slot = slots[static_cast<std::size_t>(i)]; slot != kLeft)
+        rows_[slot] = prefixes[static_cast<std::size_t>(i + 1)];
   }
 
   // ---- The tree ----
@@ -261,6 +268,7 @@ class RadixHistory final : public History<RadixHistory, RadixOps, RadixConfig, R
   Words observe(const Admit& op, const FoundPrefix& hit, RadixRequest& known) {
     if (misses_) explain_hit(op.request, hit.length, known);
     if (config_.disable) return lose_track();
+    if (known.node) return judged("a request is admitted twice");
     if (auto words = wrong_hit(known.prefixes, known.tokens() - 1, hit)) return judged(words);
     (void)tree_.lock(hit.node);
     known.node = hit.node;
@@ -274,6 +282,8 @@ class RadixHistory final : public History<RadixHistory, RadixOps, RadixConfig, R
     contents_.extend(known.prefixes, op.append);
     if (misses_) misses_->grew(op.request, known.prefixes, op.append);
     const auto& went = seen.as<Extend::Returns>();
+    if (went.left)
+      if (auto words = leave(*went.left, known)) return judged(words);
     const std::int64_t page = config_.page_size;
     const std::int64_t before = std::ssize(known.row);
     std::int64_t gone = 0;
@@ -293,6 +303,16 @@ class RadixHistory final : public History<RadixHistory, RadixOps, RadixConfig, R
     return judged();
   }
 
+  // PX-89
+  Words leave(const Ids& slots, RadixRequest& known) {
+    const auto first = known.row.begin() + known.protected_;
+    const auto at = std::find_if(first, known.row.end(), [](auto slot) { return slot != kLeft; });
+    if (known.row.end() - at < std::ssize(slots) || !std::equal(slots.begin(), slots.end(), at))
+      return "slots left the window that are not the next of the request's own";
+    std::fill_n(at, std::ssize(slots), kLeft);
+    return give_back(slots_.pages_of_segment(slots));
+  }
+
   // PX-79: who unlocked a request's node by hand took its lock.
   Words unlock(const RadixRequest& known) {
     if (tree_.unlock(*known.node)) return std::nullopt;
@@ -310,8 +330,9 @@ class RadixHistory final : public History<RadixHistory, RadixOps, RadixConfig, R
   // PX-87
   Words file(RadixRequest& known) {
     const std::int64_t size = config_.page_size;
-    const std::int64_t length = std::ssize(known.row);
-    if (length > known.tokens()) return "a row is filed that is longer than its tokens";
+    if (std::ssize(known.row) > known.tokens())
+      return "a row is filed that is longer than its tokens";
+    const std::int64_t length = known.whole();
     write(known.prefixes, known.row, known.protected_);
     const Path whole = path(known.prefixes, length);
     const std::int64_t held = put_in(whole, known.row).pages * size;
@@ -342,6 +363,7 @@ class RadixHistory final : public History<RadixHistory, RadixOps, RadixConfig, R
 
   Words observe(const Withdraw& /*op*/, RadixRequest& known) {
     if (!known.node) return skip();
+    if (known.has_row) return judged("a request is withdrawn that has a row");
     if (auto words = unlock(known)) return judged(words);
     known.node.reset();
     known.row.clear();
@@ -353,7 +375,8 @@ class RadixHistory final : public History<RadixHistory, RadixOps, RadixConfig, R
     if (!known.has_row) return skip();
     if (op.keep)
       if (auto words = file(known)) return judged(words);
-    const auto own = IdsView(known.row).subspan(static_cast<std::size_t>(known.protected_));
+    Ids own(known.row.begin() + known.protected_, known.row.end());
+    std::erase(own, kLeft);
     if (auto words = give_back(slots_.pages_of_segment(own))) return judged(words);
     if (auto words = unlock(known)) return judged(words);
     known = {.prefixes = std::move(known.prefixes), .prompt = known.prompt};

@@ -9,7 +9,7 @@
 //                     and not pinned goes from the tail of a sequence (PX-7).
 // Lists    that a method returns as a span are the cache's own: valid until its next call.
 // Errors   of every method that can fail, beside its own: kPrecondition: a request never made.
-// Source   rules PX-1 to PX-88.
+// Source   rules PX-1 to PX-89.
 #pragma once
 
 #include <compare>

@@ -1,6 +1,6 @@
 // reference/prefix/quirks.hpp: where profile original parts from documented.
 //
-// Source   the section "Profile documented" of the rules PX-1 to PX-88. What both profiles answer
+// Source   the section "Profile documented" of the rules PX-1 to PX-89. What both profiles answer
 //          with kPrecondition has no row: hits that a request may not have (PX-28), a segment that
 //          begins within a page (PX-81), a second group (PX-82), a lock from before a reset
 //          (PX-79).

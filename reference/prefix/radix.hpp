@@ -7,7 +7,7 @@
 //          row        the slots of a request: those that it matched, and its own behind them.
 // Errors   of every operation: kOutOfRange: a request of a number that there cannot be;
 //          kPrecondition: a count below 0 or beyond kMostTokens, a request never made.
-// Source   rules PX-60 to PX-88.
+// Source   rules PX-60 to PX-89.
 #pragma once
 
 #include <algorithm>
@@ -128,8 +128,10 @@ KVO_OPERATION(FileRequest, request, "Makes a request (PX-86).", Nothing, (Reques
               (Priority, priority, "the higher is spared", 0, may_be_absent))
 KVO_OPERATION(Admit, admit, "Looks a request up and locks what it hit (PX-86).", FoundPrefix,
               (RequestNumber, request))
-KVO_RECORD(ExtendReturns, (Maybe<ReturnedSlots>, slots, "the new ones; absent with an error"),
-           (Ids, nodes, "evicted to make room, also for an error"))
+KVO_RECORD_WITH((static constexpr std::array<std::string_view, 1> kComparedIfShown{"left"};),
+                ExtendReturns, (Maybe<ReturnedSlots>, slots, "the new ones; absent with an error"),
+                (Ids, nodes, "evicted to make room, also for an error"),
+                (std::optional<Ids>, left, "of its row, freed because they left a window"))
 KVO_OPERATION(Extend, extend, "Takes slots for a request's next tokens (PX-86).", ExtendReturns,
               (RequestNumber, request), (Count, tokens, "how many"),
               (Tokens, append, "output that joins the request first", Tokens(), may_be_absent))
