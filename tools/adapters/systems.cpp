@@ -14,6 +14,7 @@ constexpr std::array kSystems{
     System{"sglang", "sglang", "RadixCache and its allocators"},
     System{"sglang-unified", "sglang.unified", "UnifiedRadixCache and its allocators"},
     System{"sglang-unified-rust", "sglang.unified_rust", "UnifiedRadixCache over its tree in Rust"},
+    System{"sglang-window", "sglang.window", "PureSWARadixCache and its allocator"},
     System{"transformers", "transformers", "its Cache classes"},
     System{"mlx-lm", "mlx_lm", "its cache classes"},
 };

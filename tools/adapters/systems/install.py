@@ -124,6 +124,7 @@ SYSTEMS = {
     "sglang": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC), slow=True),
     "sglang-unified": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC, "sglang.unified"), slow=True),
     "sglang-unified-rust": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC, "sglang.unified_rust"), slow=True),
+    "sglang-window": System("0.5.23", _from_wheel("sglang", "torch", TORCH + MSGSPEC, "sglang.window"), slow=True),
     "transformers": System("5.23.0", _from_wheel("transformers", "torch", TORCH), slow=True),
     "mlx-lm": System("0.32.2", _from_wheel("mlx-lm", "mlx", MLX)),
     "ollama": System("0.15.4", compiled.ollama, "github.com/ollama/ollama"),

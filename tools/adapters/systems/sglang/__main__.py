@@ -83,6 +83,11 @@ class Radix:
     _counted: Any = TreeNode
     """The class that counts its nodes."""
 
+    def _made_pool(self, size: int, slots: int, sort: bool) -> Any:
+        if size == 1:
+            return TokenToKVPoolAllocator(slots, torch.int64, "cpu", None, sort)
+        return PagedTokenToKVPoolAllocator(slots, size, torch.int64, "cpu", None, sort)
+
     def _made(self, params: CacheInitParams) -> Any:
         """The cache, and what has its nodes, sizes and events."""
         cache = RadixCache(params)
@@ -105,11 +110,8 @@ class Radix:
         return self._nodes[number]
 
     def __init__(self, config: Answer, profile: str) -> None:
-        size, slots, sort = config["page_size"], config["slots"], config["need_sort"]
-        if size == 1:
-            self._pool = TokenToKVPoolAllocator(slots, torch.int64, "cpu", None, sort)
-        else:
-            self._pool = PagedTokenToKVPoolAllocator(slots, size, torch.int64, "cpu", None, sort)
+        size = config["page_size"]
+        self._pool = self._made_pool(size, config["slots"], config["need_sort"])
         threshold = config.get("slru_threshold")
         limits = {"protected_threshold": threshold} if config["policy"] == "slru" and threshold is not None else None
         self._rows, self._requests, self._keys, self._policy = Rows(), {}, {}, config["policy"]
@@ -241,12 +243,17 @@ class Radix:
         req.lock = self._tree.lock(req.last_node)
         return {"length": req.prefix_len, "node": self._number(req.last_node), "slots": self._tree.prefix_device_indices(req).tolist()}
 
+    def _leave_window(self, req: schedule_batch.Req) -> Answer:
+        """Frees what left a request's window, and shows it."""
+        return {}
+
     def extend(self, request: int, tokens: int, append: list[int] | None = None) -> Answer:
         """As alloc_for_extend does for a batch of one."""
         req = self._requests[request]
         req.output_ids.extend(append or [])
         req.refresh_fill_ids()
         row = self._rows[req.kv.req_pool_idx] if req.kv.holds_kv else self._tree.prefix_device_indices(req)
+        left = self._leave_window(req)
         length, size = len(row), self._pool.page_size
         common.evict_from_tree_cache(self._tree, tokens + (size if size > 1 else 0))
         nodes = self._removed.taken()
@@ -256,13 +263,13 @@ class Radix:
             before, after, last = tensor([length]), tensor([length + tokens]), row[-1:] if length else tensor([-1])
             slots = self._pool.alloc_extend(before, before, after, after, last, tokens)
         if slots is None:
-            raise Refused("exhausted", nodes=nodes)
+            raise Refused("exhausted", nodes=nodes, **left)
         if not req.kv.holds_kv:
             req.kv.req_pool_idx = request
             self._rows.extend(request, row)
         self._rows.extend(request, slots)
         req.kv.kv_allocated_len = req.kv.kv_committed_len = req.extend_end = length + tokens
-        return {"slots": slots.tolist(), "nodes": nodes}
+        return {"slots": slots.tolist(), "nodes": nodes, **left}
 
     def checkpoint(self, request: int) -> Answer:
         req = self._requests[request]
@@ -308,8 +315,12 @@ class Radix:
     def _total(self) -> int:
         return self._core.total_size()
 
+    def _lists(self) -> Any:
+        """What has the lists of free slots."""
+        return self._pool
+
     def state(self) -> Answer:
-        core, pool = self._core, self._pool
+        core, pool = self._core, self._lists()
         staged = torch.cat([tensor([]), *pool.staged_pages]) if hasattr(pool, "staged_pages") else pool.release_pages
         nodes = sorted(self._walk()[1:], key=lambda node: node.id)
         leaves = sorted(self._leaves(), key=self._standing)

@@ -25,6 +25,7 @@ CACHE = [f"sglang.srt.mem_cache.{name}" for name in (
 ] + ["sglang.srt.disaggregation.kv_events"]
 REQUESTS = ["sglang.srt.dllm.mixin.req", "sglang.srt.managers.schedule_batch", "sglang.srt.utils", "sglang.srt.mem_cache.common",
             "sglang.srt.mem_cache.rust_tree_core", "sglang.srt.mem_cache.unified_cache", "sglang.srt.mem_cache.unified_radix_cache",
+            "sglang.srt.mem_cache.base_swa_memory_pool", "sglang.srt.mem_cache.pure_swa_radix_cache",
             "sglang.srt.mem_cache.hicache_storage", "sglang.srt.session.streaming_session", "sglang.srt.utils.rank_consensus_checker"]
 
 
