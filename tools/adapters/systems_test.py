@@ -2,9 +2,10 @@
 """tools/adapters/systems_test.py KVORACLE SYSTEM: the pinned release of an engine, driven by its adapter, agrees with its contract.
 
 Its caches answer recorded cases (or the contract's rule cases) and random ones in profile original without a difference, but for
-the faults of NAMED, and the engine still has each fault of findings/. Of a system of FOUND_BY random cases alone find a fault. KVO_SYSTEM_CASES: random cases (35, some thousand
-operations). The release must be in the folder of `python3 -m kvoracle.systems.install SYSTEM`; nothing is fetched here. Exit
-status: 0, 1 a difference, 77 the release is not there, or KVO_ENGINES is not set (`tools/test -L engines` sets it).
+the faults of NAMED, and the engine still has each fault of findings/. Of a system of FOUND_BY random cases alone find a
+fault. KVO_SYSTEM_CASES: random cases (35, some thousand operations). The release must be in the folder of
+`python3 -m kvoracle.systems.install SYSTEM`; nothing is fetched here. Exit status: 0, 1 a difference, 77 the release is not
+there, or KVO_ENGINES is not set (`tools/test -L engines` sets it).
 """
 import json
 import os
