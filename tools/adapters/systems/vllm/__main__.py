@@ -9,9 +9,11 @@ VLLM = engine.load()
 from kvoracle.systems.vllm import blocks, groups, plan  # noqa: E402
 
 KINDS = {"prefix.blocks": blocks.Blocks, "groups.blocks": groups.Groups, "groups.plan": plan.Plan}
-NEEDS = {"record": "record_prefix_cache_stats", "stats": "record_prefix_cache_stats", "pop": "pop_blocks_for_free",
-         "cached_tokens": "estimate_cached_tokens"}
-"""Operations that not every release has, and a method of KVCacheManager that tells. Before 0.27 a lookup counts itself."""
+NEEDS = {"record": "record_prefix_cache_stats", "pop": "pop_blocks_for_free", "cached_tokens": "estimate_cached_tokens",
+         "match_connector": "get_computed_blocks_for_connector", "copies": "take_kv_cache_block_copies",
+         "zero": "record_blocks_for_zeroing", "clip": "get_block_ids_for_computed_tokens",
+         "offloads": "take_boundary_state_offloads", "finalize": "finalize_partial_tail_offloads"}
+"""Operations that not every release has, and a method of KVCacheManager that tells."""
 
 
 def offered(cache: type) -> list[str]:

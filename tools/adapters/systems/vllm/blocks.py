@@ -8,6 +8,7 @@ from kvoracle.systems.raised import panics
 from kvoracle.systems.releases import call
 from kvoracle.systems.vllm import engine
 
+from vllm import envs
 from vllm.distributed.kv_events import AllBlocksCleared, BlockRemoved
 from vllm.utils.hashing import sha256
 from vllm.v1.core.kv_cache_manager import KVCacheManager
@@ -81,8 +82,10 @@ class Blocks:
         """Makes the manager; `named` are further arguments of it. Raises what the engine does, or NotSupported."""
         lookahead = config["hash_lookahead"]
         self._evicted = Evicted()
-        layers = call(KVCacheConfig, lacks=NotSupported, num_blocks=config["num_blocks"], kv_cache_tensors=[],
-                      kv_cache_groups=groups, prefix_cache_retention_interval=config.get("retention"))
+        layers = call(KVCacheConfig, lacks=NotSupported, may_lack=("prefix_cache_retention_interval",),
+                      num_blocks=config["num_blocks"], kv_cache_tensors=[], kv_cache_groups=groups,
+                      prefix_cache_retention_interval=config.get("retention"))
+        envs.VLLM_PREFIX_CACHE_RETENTION_INTERVAL = config.get("retention")  # before 0.29 it is no argument
         self._manager = call(
             KVCacheManager, layers, lacks=NotSupported, may_lack=("scheduler_block_size",),
             max_model_len=config["max_model_len"], hash_block_size=hash_block, **{IN_FLIGHT: config.get("max_in_flight")},
@@ -130,9 +133,15 @@ class Blocks:
             if value is not None:
                 setattr(its, name, value)
 
+    def _lookup(self, function: Any, request: int, max_length: int | None) -> Any:
+        """A lookup, with a limit if there is one. A limit of 0 is one, too."""
+        limit = {} if max_length is None else {"max_cache_hit_length": max_length}
+        if limit and "max_cache_hit_length" not in inspect.signature(function).parameters:
+            raise Unsupported
+        return function(self._requests[request], **limit)
+
     def match(self, request: int, max_length: int | None = None) -> Answer:
-        blocks, length, *_ = call(self._manager.get_computed_blocks, self._requests[request], lacks=Unsupported,
-                                  max_cache_hit_length=max_length)
+        blocks, length, *_ = self._lookup(self._manager.get_computed_blocks, request, max_length)
         return {"blocks": blocks.get_block_ids()[0], "length": length}
 
     def allocate(self, request: int, tokens: int, hit_blocks: list[int] | None = None, **named: Any) -> Answer:

@@ -111,14 +111,13 @@ class Groups(Blocks):
                          for each in its.single_type_managers]}
 
     def match(self, request: int, max_length: int | None = None) -> Answer:
-        blocks, length, boundary = call(self._manager.get_computed_blocks, self._requests[request], lacks=Unsupported,
-                                        max_cache_hit_length=max_length)
+        blocks, length, *rest = self._lookup(self._manager.get_computed_blocks, request, max_length)
+        uncached = getattr(self._manager.coordinator, "num_uncached_common_prefix_tokens", 0)  # before 0.26
+        boundary = rest[0] if rest else uncached and length + uncached
         return {"blocks": blocks.get_block_ids(), "length": length, "boundary": boundary}
 
     def match_connector(self, request: int, max_length: int | None = None) -> Answer:
-        blocks, length, boundary, diverged = call(
-            self._manager.get_computed_blocks_for_connector, self._requests[request], lacks=Unsupported,
-            max_cache_hit_length=max_length)
+        blocks, length, boundary, diverged = self._lookup(self._manager.get_computed_blocks_for_connector, request, max_length)
         return {"blocks": blocks.get_block_ids(), "length": length, "boundary": boundary, "diverged": diverged}
 
     def split(self, request: int, tokens: int, hit_tokens: int = 0, external: int = 0) -> Answer:

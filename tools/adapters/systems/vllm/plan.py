@@ -35,6 +35,8 @@ def config_of(**cache: Any) -> SimpleNamespace:
 
 def layer_of(layer: Answer) -> Any:
     made = spec_of(layer)
+    if hasattr(made, "indexes_kv_by_block_stride"):  # before 0.29 a backend says whether its pages can be padded
+        made = dataclasses.replace(made, indexes_kv_by_block_stride=True)
     if layer["kind"] != "full":
         return made
     return dataclasses.replace(made, sliding_window=layer.get("window"), attention_chunk_size=layer.get("chunk"))
