@@ -538,7 +538,9 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps> {
       if (computed(request) != 0)
         return Op::of(prefix::SetRequest{.request = request, .computed = 0, .in_flight = 0});
       admission_ = request;
-      return connects_ ? Op::of(MatchConnector{request}) : Op::of(Match{request});
+      // A connector may do with the common lookup.
+      if (connects_ && draw().percent(70)) return Op::of(MatchConnector{request});
+      return Op::of(Match{request});
     }
     const std::int64_t left = length(request) - computed(request);
     const std::int64_t room = config_.max_model_len - computed(request);
@@ -622,7 +624,8 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps> {
     if (!output.empty()) plan(prefix::Append{turn.request, std::move(output)});
     if (turn.delayed) plan(prefix::CacheTokens{turn.request, end});
     prefix::SetRequest set{.request = turn.request, .computed = end};
-    if (lags_) set.in_flight = draw().between(0, turn.tokens);
+    // Engines mostly have whole steps in flight.
+    if (lags_) set.in_flight = std::min(draw().between(0, 2 * turn.tokens), turn.tokens);
     return Op::of(set);
   }
 

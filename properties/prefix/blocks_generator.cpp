@@ -491,7 +491,7 @@ class BlocksScript final : public ScriptGenerator<BlocksScript, BlocksOps, Block
   Op make(std::int64_t request, Tokens tokens) {
     MakeRequest what{.request = request, .tokens = std::move(tokens)};
     if (draw().percent(8)) what.salt = draw().one_of<std::string>({"", "s"});
-    if (draw().percent(6)) what.lora = draw().one_of<std::string>({"", "l"});
+    if (draw().percent(6)) what.lora = draw().one_of<std::string>({"", "l", "s"});
     if (what.lora && draw().percent(30)) what.lora_path = "/l";
     if (draw().percent(4)) what.skip_reading = true;
     return Op::of(std::move(what));
