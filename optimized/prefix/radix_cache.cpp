@@ -223,6 +223,8 @@ Result<Extended> PrefixRadixCache::extend(std::int64_t number, std::int64_t toke
   Request* const request = find(number);
   if (request == nullptr) return never_made();
   if (!request->node) return wrong("request: it is not admitted");
+  if (!request->has_row)
+    if (const auto node = known(*request->node); !node) return node.error();
   const bool paged = config_.page_size > 1;
   const std::int64_t room = tokens + (paged ? config_.page_size : 0) - slots_.available();
   const std::int64_t held = std::ssize(request->slots);

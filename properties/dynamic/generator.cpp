@@ -51,7 +51,8 @@ class DynamicScript final : public ScriptGenerator<DynamicScript, Ops, Label> {
         k_dim_(draw().between(1, 3)),
         v_dim_(draw().percent(70) ? k_dim_ : draw().between(1, 3)),
         batch_(draw().between(1, 3)),
-        odd_values_(terms.seed) {
+        odd_values_(terms.seed),
+        zeros_(terms.seed + 1) {
     if (form_ != Form::kDynamic) plan_often(0);
     if (is_large()) grow();
     if (!is_long()) return;
@@ -367,6 +368,7 @@ class DynamicScript final : public ScriptGenerator<DynamicScript, Ops, Label> {
     if (form_ != Form::kQuantizedFp8) {
       odd_values_.put_into(keys.floats());
       odd_values_.put_into(values.floats());
+      if (zeros_.percent(3)) std::ranges::fill(keys.floats(), 0.0F);  // keys as good as others
     } else {
       narrow(keys);
       narrow(values);
@@ -449,6 +451,7 @@ class DynamicScript final : public ScriptGenerator<DynamicScript, Ops, Label> {
   std::int64_t batch_;  ///< of the next tokens of layers without any
   Tagger tagger_;
   OddValues odd_values_;
+  Draw zeros_;
   bool begun_ = false;
   std::int64_t layers_ = 0;  ///< that the reference has
   std::int64_t pairs_ = 0;
@@ -509,6 +512,8 @@ Config draw_config(Draw& draw, Form form, Scale scale) {
           1, draw.percent(50) ? LayerType::kFullAttention : LayerType::kSlidingAttention);
   }
   config.max_cache_len = most;
+  if (!lazy && scale != Scale::kLong && draw.percent(12))
+    config.num_kv_shared_layers = draw.one_of<std::int64_t>({0, 0, 0, 1, 2});
   return config;
 }
 

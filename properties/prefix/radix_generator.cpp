@@ -213,8 +213,8 @@ class RadixScript final : public ScriptGenerator<RadixScript, RadixOps, RadixLab
     return Op::of(std::move(what));
   }
   Op group() {
-    if (!in_group() || draw().percent(8)) return Op::of(GroupBegin{});
-    return Op::of(GroupEnd{});
+    const bool once_more = draw().percent(8);  // a second beginning, or a second end
+    return in_group() == once_more ? Op::of(GroupBegin{}) : Op::of(GroupEnd{});
   }
   Op state() { return Op::of(ShowTree{}); }
 

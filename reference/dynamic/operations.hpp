@@ -67,11 +67,14 @@ KVO_OPERATION(ShowState, state, "What a layer stores (HF-13, HF-20, HF-30, HF-61
               (LayerNumber, layer))
 KVO_RECORD(NumLayersReturns, (std::int64_t, num_layers, "layers"))
 KVO_OPERATION(NumLayers, num_layers, "The number of layers so far (HF-4).", NumLayersReturns)
-KVO_RECORD(PropsReturns, (std::vector<Flag>, is_sliding, "of each layer"),
-           (bool, is_croppable, "whether all layers are"),
-           (bool, is_compileable, "whether all layers are, and there is one"),
-           (bool, is_initialized, "whether all layers with keys and values are, and there is one"),
-           (std::int64_t, batch_size, "rows of the batch; -1: none is known"))
+// Releases before 5.18 have no `is_croppable`.
+KVO_RECORD_WITH(
+    (static constexpr std::array<std::string_view, 1> kComparedIfShown{"is_croppable"};),
+    PropsReturns, (std::vector<Flag>, is_sliding, "of each layer"),
+    (std::optional<bool>, is_croppable, "whether all layers are"),
+    (bool, is_compileable, "whether all layers are, and there is one"),
+    (bool, is_initialized, "whether all layers with keys and values are, and there is one"),
+    (std::int64_t, batch_size, "rows of the batch; -1: none is known"))
 KVO_OPERATION(Props, props, "Properties of the cache (HF-5).", PropsReturns)
 KVO_RECORD_WITH((static constexpr auto kAxes = kTokenAxes;), RereadReturns,
                 (Nullable<Tensor>, k, "keys as they show now"),
@@ -143,6 +146,8 @@ KVO_RECORD(Config, (std::optional<std::string>, class_, "name of the class; not 
            (Nullable<std::int64_t>, attention_chunk_size, "window of a chunked layer", std::nullopt,
             may_be_absent),
            (std::optional<std::int64_t>, num_layers, "layers, where no types are given"),
+           (std::optional<std::int64_t>, num_kv_shared_layers,
+            "layers at the end that reuse keys of others, and store none (HF-3)"),
            (std::optional<std::int64_t>, residual_length,
             "tokens of a quantized layer before they are quantized; absent: 128"),
            (std::optional<Member>, self, "of a pair: the decoder's cache; absent: dynamic"),

@@ -192,6 +192,9 @@ Result<ListOptions> list_of(Storing storing, const Config& config) {
     list.layers.assign(static_cast<std::size_t>(layers), all);
   }
   if (std::ssize(list.layers) > kMostLayersOfConfig) return refused("layer_types");
+  const std::int64_t reusing = config.num_kv_shared_layers.value_or(0);
+  if (reusing < 0) return fail(Code::kNotSupported, "num_kv_shared_layers: below 0");
+  std::fill_n(list.layers.rbegin(), std::min(reusing, std::ssize(list.layers)), LayerType::kDummy);
   list.lazy = storing == Storing::kDynamic && list.layers.empty();
   const auto has = [&](LayerType type) {
     return std::ranges::find(list.layers, type) != list.layers.end();

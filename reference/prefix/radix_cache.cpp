@@ -257,7 +257,10 @@ Result<Extended> RadixManager::extend(std::int64_t request, std::int64_t tokens,
                                       TokensView append) {
   const auto found = find(request);
   if (!found) return found.error();
-  if (!holdings_[*found].node) return bad_state(request, "is not admitted");
+  const Holding& held_before = holdings_[*found];
+  if (!held_before.node) return bad_state(request, "is not admitted");
+  if (!held_before.has_row)
+    if (const Status there = tree_.known(*held_before.node); !there) return there.error();
   Transaction undertaking(*this);
   if (!append.empty()) {
     Tokens& all = texts_.change(*found).tokens;

@@ -52,6 +52,9 @@ class RadixTree {
   /// Errors  kPrecondition: it is none of the tree; roll back then.
   [[nodiscard]] Result<Ids> remove(std::int64_t leaf, Ids& heap);
 
+  /// Errors  kPrecondition: it is from before the reset, or was evicted and cannot be locked
+  /// (PX-79).
+  [[nodiscard]] Status known(std::int64_t node) const;
   /// PX-73. Errors  as of RadixCache; roll back then.
   [[nodiscard]] Result<std::int64_t> lock(std::int64_t node);
   [[nodiscard]] Result<std::int64_t> unlock(std::int64_t node);
@@ -125,7 +128,6 @@ class RadixTree {
   void tell_removed(const Run& run);
   /// Lists a node that may have become a leaf that can be evicted, or ceased to be one.
   void list(std::int64_t node);
-  [[nodiscard]] Status known(std::int64_t node) const;
   [[nodiscard]] std::tuple<std::int64_t, std::int64_t, std::int64_t> standing(
       std::int64_t node) const;
   [[nodiscard]] bool goes_later(std::int64_t a, std::int64_t b) const;

@@ -138,8 +138,9 @@ class Radix:
         return self._marks()
 
     def _marks(self) -> tuple[int, ...]:
-        core = self._core
-        return (self._created, core.evictable_size(), core.protected_size(), len(self._leaves()), self._pool.available_size())
+        core, pool = self._core, self._pool
+        deferred = [len(getattr(pool, name, None) or []) for name in ("free_group", "free_page_ids_group")]
+        return (self._created, core.evictable_size(), core.protected_size(), len(self._leaves()), pool.available_size(), *deferred)
 
     def _leaves(self) -> Any:
         return self._core.evictable_leaves
@@ -250,9 +251,9 @@ class Radix:
     def extend(self, request: int, tokens: int, append: list[int] | None = None) -> Answer:
         """As alloc_for_extend does for a batch of one."""
         req = self._requests[request]
+        row = self._rows[req.kv.req_pool_idx] if req.kv.holds_kv else self._tree.prefix_device_indices(req)
         req.output_ids.extend(append or [])
         req.refresh_fill_ids()
-        row = self._rows[req.kv.req_pool_idx] if req.kv.holds_kv else self._tree.prefix_device_indices(req)
         left = self._leave_window(req)
         length, size = len(row), self._pool.page_size
         common.evict_from_tree_cache(self._tree, tokens + (size if size > 1 else 0))

@@ -83,6 +83,13 @@ TYPES = TYPES | {"moe", "mlp"} if "dummy" in TYPES else TYPES - {"moe", "mlp"}
 """Of layers. Before 5.23 those without attention were empty layers of another type."""
 
 
+def number(length: Any) -> int:
+    """Of what is promised to be one: an int, or a tensor without axes."""
+    if getattr(length, "ndim", 0):
+        raise Refused(f"other:a tensor of shape {list(length.shape)}")
+    return int(length)
+
+
 def positions(cache: Any, layer: int, count: int) -> torch.Tensor:
     return torch.arange(count) + int(cache.get_seq_length(layer))
 
@@ -96,15 +103,21 @@ def model_of(config: dict[str, Any], fixed: bool) -> Any:
     if types is None and window is None and chunk is None and config.get("num_layers") is None and not fixed:
         return None
     layers = len(types) if types is not None else config.get("num_layers", 1)
+    reusing = config.get("num_kv_shared_layers")
+    if reusing is not None and reusing < 0:
+        raise NotSupported(f"num_kv_shared_layers: {reusing}")
+    storing = max(layers - (reusing or 0), 0)
     needed = {"sliding_window": ("sliding_attention", "hybrid_sliding"), "attention_chunk_size": ("chunked_attention",)}
     for name, kinds in needed.items():
         size = config.get(name)
-        if (size is None and not set(kinds).isdisjoint(types or ())) or (size is not None and not 1 <= size <= MOST_SIZE):
+        if (size is None and not set(kinds).isdisjoint((types or ())[:storing])) or (size is not None and not 1 <= size <= MOST_SIZE):
             raise NotSupported(f"{name}: {size}")
     if not 0 <= layers <= MOST_LAYERS:
         raise NotSupported(f"num_layers: {layers}")
     model = SimpleNamespace(layer_types=types, sliding_window=window, attention_chunk_size=chunk, num_hidden_layers=layers)
     model.per_layer_config = [model] * layers
+    if reusing is not None:  # as the config of Gemma 4 has it
+        model.num_kv_shared_layers, model.kv_sharing_modes = reusing, [None] * storing + ["reuse"] * (layers - storing)
     model.get_text_config = lambda decoder=True: model
     return model
 
@@ -182,8 +195,13 @@ class Caches:
         cache = self.list_of(side)
         self.check(cache, layer, k, v)
         tensors = [None if one is None else given(one) for one in (k, v)]
-        at = [{"cache_position": positions(cache, layer, k.shape[2])}] if BY_POSITION and k is not None else []
-        returned = called(lambda: cache.update(*tensors, layer, *at))
+        by_position = BY_POSITION and k is not None
+
+        def updated() -> Any:
+            at = [{"cache_position": positions(cache, layer, k.shape[2])}] if by_position else []
+            return cache.update(*tensors, layer, *at)
+
+        returned = called(updated)
         seen = pair(*returned)
         if keep:
             seen["handle"] = len(self.pairs)
@@ -196,11 +214,11 @@ class Caches:
         return pair(*self.pairs[handle])
 
     def get_seq_length(self, layer: int) -> dict[str, int]:
-        return {"seq_length": int(called(lambda: self.own.get_seq_length(layer)))}
+        return {"seq_length": number(called(lambda: self.own.get_seq_length(layer)))}
 
     def hold_seq_length(self, layer: int) -> dict[str, int]:
         self.lengths.append(called(lambda: self.own.get_seq_length(layer)))
-        return {"seq_length": int(self.lengths[-1]), "handle": len(self.lengths) - 1}
+        return {"seq_length": number(self.lengths[-1]), "handle": len(self.lengths) - 1}
 
     def reread_seq_length(self, handle: int) -> dict[str, int]:
         if not 0 <= handle < len(self.lengths):
@@ -208,8 +226,11 @@ class Caches:
         return {"seq_length": int(self.lengths[handle])}
 
     def get_mask_sizes(self, layer: int, query_length: int = 1) -> dict[str, int]:
-        queries = positions(self.own, layer, query_length) if BY_POSITION else query_length
-        length, offset = called(lambda: self.own.get_mask_sizes(queries, layer))
+        def sizes() -> Any:
+            queries = positions(self.own, layer, query_length) if BY_POSITION else query_length
+            return self.own.get_mask_sizes(queries, layer)
+
+        length, offset = called(sizes)
         return {"kv_length": int(length), "kv_offset": int(offset)}
 
     def get_max_length(self, layer: int | None) -> dict[str, int]:
@@ -228,8 +249,14 @@ class Caches:
         return {"num_layers": len(self.own)}
 
     def props(self) -> dict[str, Any]:
-        names = ("is_sliding", "is_croppable", "is_compileable", "is_initialized", "batch_size")
-        return called(lambda: {name: getattr(self.own, name) for name in names})
+        cache = self.own
+
+        def properties() -> dict[str, Any]:
+            names = ["is_sliding", "is_compileable", "is_initialized"] + ["is_croppable"] * hasattr(engine.Cache, "is_croppable")
+            size = cache.batch_size if hasattr(engine.Cache, "batch_size") else cache.max_batch_size
+            return {**{name: getattr(cache, name) for name in names}, "batch_size": size}
+
+        return called(properties)
 
     def crop(self, tokens_to_remove: int) -> None:
         called(lambda: self.own.crop(tokens_to_remove))
