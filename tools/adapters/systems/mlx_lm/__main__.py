@@ -87,7 +87,7 @@ def within(name: str, value: int, least: int = 0) -> None:
 def gathered(cache: Any) -> list[Any]:
     """The arrays that `filter` takes rows of."""
     if isinstance(cache, engine.ArraysCache):
-        return [*cache.cache, cache.left_padding, cache.lengths]
+        return [*cache.cache, *(getattr(cache, name, None) for name in ("left_padding", "lengths"))]
     return [getattr(cache, name, None) for name in ("keys", "values", "offset", "left_padding")]
 
 
@@ -193,7 +193,8 @@ class Caches:
 
     def from_state(self, cache: int) -> dict[str, Any]:
         own = self.cache(cache)
-        return self.add(called(type(own), "from_state", own.state))
+        parts = (own.state, own.meta_state) if hasattr(own, "meta_state") else (own.state,)  # before 0.32
+        return self.add(called(type(own), "from_state", *parts))
 
     def of_one_kind(self, numbers: list[int]) -> list[Any]:
         caches = list(map(self.cache, numbers))
