@@ -153,7 +153,11 @@ def fp8(config: dict[str, Any]) -> Any:
 
 def both(config: dict[str, Any]) -> Any:
     make = {"dynamic": dynamic, "static": static}
-    return engine.EncoderDecoderCache(*(make[config.get(side) or "dynamic"](config) for side in ("self", "cross")))
+    sides = [make[config.get(side) or "dynamic"](config) for side in ("self", "cross")]
+    try:
+        return engine.EncoderDecoderCache(*sides)
+    except ValueError as why:  # all layers of the other cache reuse keys
+        raise NotSupported(str(why)) from None
 
 
 class Caches:
