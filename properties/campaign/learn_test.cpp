@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "properties/campaign/random_case.hpp"
@@ -99,14 +100,20 @@ TEST(ConventionsFile, ReadsWhatItWrites) {
 }
 
 TEST(ConventionsFile, AMemberOfAConfigIsLimitedOrCountedOtherwise) {
-  const auto read_rows = [](const std::string& rows) {
-    const std::string text = "kind positional.swa\n" + rows;
+  const auto read_rows = [](const std::string& rows, const char* kind = "positional.swa") {
+    const std::string text = fmt::format("kind {}\n{}", kind, rows);
     const auto read = traces::read_conventions("c.txt", text, contracts().kind_finder());
     return read ? traces::conventions_text(read->front()) : read.error().text();
   };
   const std::string rows =
       "config cache only default \"swa\"\nconfig shift only default\nconfig window plus -1\n";
   EXPECT_EQ(read_rows(rows), "kind positional.swa\n" + rows);
+  EXPECT_EQ(read_rows("config page_size only 1 2\n", "prefix.radix"),
+            "kind prefix.radix\nconfig page_size only default 2\n");
+  EXPECT_EQ(read_rows("config window only wide\n"),
+            "c.txt:2: window: wide: is neither 'default' nor JSON without spaces");
+  EXPECT_EQ(read_rows("config window only \"wide\"\n"),
+            "c.txt:2: window: wide: is no value of this member");
   EXPECT_EQ(read_rows("config window plus 0\n"),
             "c.txt:2: window: 0: is no whole number from -1000 to 1000 but 0");
   EXPECT_EQ(read_rows("config window plus 1x\n"),

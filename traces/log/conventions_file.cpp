@@ -123,6 +123,19 @@ class ConventionsReader {
     return {};
   }
 
+  // As ConfigConvention has it: the default is 'default'. Nothing: the member has no such value.
+  static std::optional<std::string> value_text(const Type& config, const std::string& member,
+                                               const boost::json::value& value) {
+    boost::json::object members = write_record(Record(config, config.made()));
+    members[member] = value;
+    JsonFault fault;
+    const Record read = read_record(members, config, fault);
+    if (!read) return std::nullopt;
+    const boost::json::object changed = write_changed(config, read.get());
+    const auto* const differs = changed.if_contains(member);
+    return differs != nullptr ? boost::json::serialize(*differs) : "default";
+  }
+
   TraceResult<void> add_config(const Line& line) {
     KindConventions& own = kinds_.back();
     const auto& fields = own.kind->config->fields;
@@ -149,10 +162,12 @@ class ConventionsReader {
       const std::string_view value = line.words[at];
       const std::string text = line.quoted[at] ? fmt::format("\"{}\"", value) : std::string(value);
       boost::system::error_code failed;
-      (void)boost::json::parse(text, failed);
+      const boost::json::value parsed = boost::json::parse(text, failed);
       if (failed && text != "default")
         return refused(row.member, value, "is neither 'default' nor JSON without spaces");
-      row.only.push_back(text);
+      const auto known = failed ? text : value_text(*own.kind->config, row.member, parsed);
+      if (!known) return refused(row.member, value, "is no value of this member");
+      row.only.push_back(*known);
     }
     own.conventions.configs.push_back(std::move(row));
     return {};
