@@ -43,10 +43,10 @@ class DynamicScript final : public ScriptGenerator<DynamicScript, Ops, Label> {
   using S = DynamicScript;
 
  public:
-  DynamicScript(const CaseTerms& terms, Form form, const CacheOptions& options)
+  DynamicScript(const CaseTerms& terms, Form form, CacheOptions options)
       : ScriptGenerator(terms),
         form_(form),
-        options_(options),
+        options_(std::move(options)),
         heads_(draw().between(1, 2)),
         k_dim_(draw().between(1, 3)),
         v_dim_(draw().percent(70) ? k_dim_ : draw().between(1, 3)),
@@ -387,7 +387,7 @@ class DynamicScript final : public ScriptGenerator<DynamicScript, Ops, Label> {
     Update op = tokens_of(layer, tokens);
     Shape k = op.k->shape;
     Shape v = op.v->shape;
-    const std::size_t axis = draw().one_of<std::size_t>({0, 0, 1, 3});
+    const auto axis = draw().one_of<std::size_t>({0, 0, 1, 3});
     const std::int64_t more = draw().percent(50) ? 1 : -1;
     if (draw().percent(30) && axis != 3)
       v[axis] = std::max<std::int64_t>(v[axis] + more, 1) + (v[axis] + more < 1 ? 1 : 0);
