@@ -210,6 +210,7 @@ class FollowerLaw final : public Oracle {
 
   void apply(const Engine& engine, const Event& event) {
     if (event.lora || event.salt) has_spaces_ = true;
+    if (event.salt) has_salts_ = true;
     if (event.group || event.medium) has_groups_or_tiers_ = true;
     if (event.kind == EventKind::kRemoved && tier_of(event) == Tier::kHost) leaves_host_ = true;
     const bool has_half_a_group = event.group.has_value() != event.spec.has_value();
@@ -296,6 +297,7 @@ class FollowerLaw final : public Oracle {
     const auto prefixes =
         contents_.prefixes(prompt.tokens, config_.block_size, {prompt.lora, prompt.salt});
     if (op.lora || op.salt) has_spaces_ = true;
+    if (op.salt) has_salts_ = true;
     std::map<Engine, std::int64_t> answers;
     for (const auto& [engine, stream] : streams_) answers[owner_of(engine)];
     for (const Match& match : returns.matches)
@@ -365,9 +367,9 @@ class FollowerLaw final : public Oracle {
       return true;
     const bool is_limited = config_.size < kMostNumbers / 2 || config_.pods_per_key < kEnoughPods;
     if (form_ == Form::kLlmd && weak_.has(Quirk::kLimitsForget) && is_limited) return true;
-    if (form_ == Form::kLlmd && has_other_rows_) return true;                     // EV-76, EV-77
-    if (form_ == Form::kLlmd && !config_.extra_keys && has_spaces_) return true;  // EV-73
-    if (form_ == Form::kDynamo && leaves_host_ && has_spaces_) return true;       // EV-68
+    if (form_ == Form::kLlmd && has_other_rows_) return true;                    // EV-76, EV-77
+    if (form_ == Form::kLlmd && !config_.extra_keys && has_salts_) return true;  // EV-73
+    if (form_ == Form::kDynamo && leaves_host_ && has_spaces_) return true;      // EV-68
     if (form_ == Form::kInfera && weak_.has(Quirk::kNamespacesShared) && has_spaces_) return true;
     return form_ == Form::kInfera && weak_.has(Quirk::kRemovalsUnfiltered) && has_groups_or_tiers_;
   }
@@ -453,6 +455,7 @@ class FollowerLaw final : public Oracle {
   std::map<PrefixId, Key> names_;  ///< the first key of each prefix
   bool has_own_names_ = false;
   bool has_spaces_ = false;
+  bool has_salts_ = false;
   bool has_groups_or_tiers_ = false;
   bool leaves_host_ = false;     ///< which ends a salt, too
   bool has_other_rows_ = false;  ///< of a group without its kind, or beyond the device
