@@ -197,7 +197,7 @@ class Manager : public BlockCache {
                                   Ids& evicted);
   [[nodiscard]] Status add_states(std::int64_t row, std::int64_t g, const Call& call, Ids& blocks,
                                   Ids& evicted);
-  void leave_own_tail(std::int64_t row, std::int64_t g, std::int64_t block);
+  [[nodiscard]] Status leave_own_tail(std::int64_t row, std::int64_t g, std::int64_t block);
   void note_fresh(std::int64_t g, IdsView blocks);
   /// The row of a group of a request.
   [[nodiscard]] std::int64_t at(std::int64_t row, std::int64_t g) const {

@@ -463,7 +463,8 @@ Status Manager::add_states(std::int64_t row, std::int64_t g, const Call& call, I
   const std::int64_t copies = own.tail ? 1 : 0;
   if (Status done = hand_out(missing + copies, handed_out, evicted); !done) return done;
   tables_.append(at(row, g), IdsView(handed_out).subspan(static_cast<std::size_t>(copies)));
-  if (copies > 0 && was_placed) leave_own_tail(row, g, handed_out.front());
+  if (copies > 0 && was_placed)
+    if (Status done = leave_own_tail(row, g, handed_out.front()); !done) return done;
   if (copies > 0 && !was_placed) {
     copy_tail(row, g, handed_out.front());
     blocks.push_back(handed_out.front());
@@ -474,10 +475,11 @@ Status Manager::add_states(std::int64_t row, std::int64_t g, const Call& call, I
 
 // GR-43: the state at the end of its prompt moves to another block, with its keys, and the request
 // goes on in its own.
-void Manager::leave_own_tail(std::int64_t row, std::int64_t g, std::int64_t block) {
+Status Manager::leave_own_tail(std::int64_t row, std::int64_t g, std::int64_t block) {
   Holding& own = holding(row, g);
   const auto index = static_cast<std::size_t>(*std::exchange(own.tail, std::nullopt));
   const std::int64_t tail = table(row, g)[index];
+  if (tail == 0) return misuse("tokens: the state at the end of the prompt has left the table");
   if (pool_.key(tail)) {
     pool_.move_keys(tail, block);
     registered_.insert(*pool_.key(block));
@@ -486,6 +488,7 @@ void Manager::leave_own_tail(std::int64_t row, std::int64_t g, std::int64_t bloc
   pool_.pin({&tail, 1});
   if (const auto tokens = std::exchange(own.prompt_tail, std::nullopt))
     offloads_.push(0, {.request = row, .group = g, .block = block, .tokens = *tokens});
+  return {};
 }
 
 // GR-50
