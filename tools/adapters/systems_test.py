@@ -3,7 +3,7 @@
 
 Its caches answer recorded cases (or the contract's rule cases) and random ones in profile original without a difference, but for
 the faults of NAMED, and the engine still has each fault of findings/. Of a system of FOUND_BY random cases alone find a
-fault. KVO_SYSTEM_CASES: random cases (35, some thousand operations). The release must be in the folder of
+fault. KVO_SYSTEM_CASES: random cases (60, some thousand operations). The release must be in the folder of
 `python3 -m kvoracle.systems.install SYSTEM`; nothing is fetched here. Exit status: 0, 1 a difference, 77 the release is not
 there, or KVO_ENGINES is not set (`tools/test -L engines` sets it).
 """
@@ -87,7 +87,7 @@ def main():
         print(f"skipped: {why}: PYTHONPATH=tools/adapters/python/src python3 -m kvoracle.systems.install {system}")
         return 77
     subject, logs = f"@exec:{shlex.join(command)}", []
-    count = os.environ.get("KVO_SYSTEM_CASES", "35")
+    count = os.environ.get("KVO_SYSTEM_CASES", "60")
     if system in FOUND_BY:
         with tempfile.TemporaryDirectory() as work:
             return int(not finds(kvoracle, subject, count, FOUND_BY[system], work))
