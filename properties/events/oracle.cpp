@@ -81,9 +81,7 @@ class FollowerLaw final : public Oracle {
     return form_ == Form::kRadix || form_ == Form::kCrtc || form_ == Form::kDynamo;
   }
   [[nodiscard]] bool pools() const { return !answers_by_rank(form_, config_); }
-  [[nodiscard]] bool asks() const {
-    return form_ == Form::kLlmd && config_.asks && config_.identity == Identity::kEndpoint;
-  }
+  [[nodiscard]] bool asks() const { return form_ == Form::kLlmd && llmd_asks(config_); }
   [[nodiscard]] Engine owner_of(const Engine& engine) const {
     return pools() ? Engine{engine.worker, 0} : engine;
   }

@@ -97,6 +97,11 @@ void erase_engines(Map& map, std::int64_t worker, std::optional<std::int64_t> ra
   return form != Form::kChain;
 }
 
+/// Whether llm-d-router reads numbers of batches, and requests replays (EV-78).
+[[nodiscard]] inline bool llmd_asks(const Config& config) {
+  return config.asks && answers_by_rank(Form::kLlmd, config);
+}
+
 /// `blocks` as results show it.
 [[nodiscard]] inline std::optional<std::int64_t> shown(std::int64_t blocks) {
   return blocks > 0 ? std::optional(blocks) : std::nullopt;

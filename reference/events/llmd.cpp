@@ -52,8 +52,7 @@ Status LlmdFollower::apply(const Engine& engine, const Event& announced) {
 
 Delivered LlmdFollower::deliver(const Engine& engine, std::int64_t seq, const Batch& batch,
                                 const Replay& replay) {
-  if (!config_.asks || config_.identity != Identity::kEndpoint)
-    return Follower::deliver(engine, seq, batch, replay);
+  if (!llmd_asks(config_)) return Follower::deliver(engine, seq, batch, replay);
   const auto [known, is_first] = streams_.try_emplace(engine);
   Stream& stream = known->second;
   Delivered done;
